@@ -229,11 +229,11 @@ func (a *asking) consume(f *fold, j *job, cat *limits.Catalog, d Decision, own *
 			Ref: ref, Keep: a.retain, Grain: a.retain / 16,
 			Value: &Replay{State: Committed, Principal: a.Principal, Body: a.digest, At: j.start.Round(0)},
 		})
-		j.markAt, j.mark = e.Mod, func() Write {
+		j.mark = func() (Write, []Guard) {
 			return Write{
 				Ref: ref, Keep: a.retain,
 				Value: &Replay{State: Aborted, Principal: a.Principal, Body: a.digest, At: j.start.Round(0)},
-			}
+			}, []Guard{{ref, ModIs, e.Mod}}
 		}
 	}
 	a.pass(f, dr, own, j.sure)
@@ -287,17 +287,20 @@ func (a *asking) take(f *fold, j *job, cat *limits.Catalog, d Decision, own *tic
 			dr.chosen = append(dr.chosen, ref)
 		}
 	}
-	open := openRef(a.Tenant, a.id)
-	e, _ := f.read(open) // a random id nobody has met: nothing stands there
-	dr.guard(open, ModIs, e.Mod)
-	if a.Key != "" {
-		a.guardKey(f, dr, endedRef(a.Tenant, a.id), a.replayRef())
+	// What ended stays, what is open goes: an attempt that is late by the whole life of the next
+	// one, which took its place, still meets how that ended.
+	open, ended := openRef(a.Tenant, a.id), endedRef(a.Tenant, a.id)
+	a.guardKey(f, dr, ended)
+	if a.Key != "" || j.sent {
+		a.guardKey(f, dr, open, a.replayRef())
 	}
 	dr.put(Write{Ref: open, Value: rec})
-	j.markAt, j.mark = e.Mod, func() Write {
+	opened, _ := f.read(open)
+	over, _ := f.read(ended)
+	j.mark = func() (Write, []Guard) {
 		aborted := *rec
 		aborted.State = Aborted
-		return Write{Ref: open, Value: &aborted, Keep: a.retain}
+		return Write{Ref: ended, Value: &aborted, Keep: a.retain}, []Guard{{ended, ModIs, over.Mod}, {open, ModIs, opened.Mod}}
 	}
 	a.pass(f, dr, own, j.sure)
 	j.finish = func(rev int64) result {

@@ -194,6 +194,29 @@ func TestAborted_MarkerStandsBeforeALateProposal(t *testing.T) {
 	})
 }
 
+// The first proposal is late by the whole life of the second, which took its place: all the keys
+// of a hold of concurrent limits are absent once more when it comes in.
+func TestAborted_ProposalLateByTheWholeLifeOfTheHold(t *testing.T) {
+	for _, key := range []string{"", "k1"} {
+		inBubble(t, []limits.Limit{slots("exports", 1)}, func(r *rig) {
+			asked := ask(u42, 1, time.Minute)
+			asked.Key = key
+			r.store.FailNext(memory.Late, 1)
+			a := r.granted(asked)
+			if _, err := r.Release(r.ctx(), mine(a.ID), ""); err != nil {
+				t.Fatalf("Release: %v", err)
+			}
+			if n := r.store.ReleaseLate(); n != 1 {
+				t.Fatalf("%d late proposals, want 1", n)
+			}
+			if got, err := r.Get(r.ctx(), mine(a.ID)); err != nil || got.State != reserve.Released {
+				t.Errorf("key %q, Get: %v %v, want released", key, got.State, err)
+			}
+			r.granted(ask(u42, 1, time.Minute))
+		})
+	}
+}
+
 func TestReserve_AnswerLostAfterTheCommitIsFound(t *testing.T) {
 	inBubble(t, []limits.Limit{slots("exports", 2), counted("calls", 100, windows.Window{Kind: windows.Day})}, func(r *rig) {
 		for _, key := range []string{"", "k1"} {

@@ -26,12 +26,11 @@ type job struct {
 	touches []Ref        // keys no other batch may work on meanwhile
 
 	step   func(f *fold, j *job) move
-	finish func(rev int64) result // after the commit at rev; set by step
-	mark   func() Write           // settles an unknown outcome: put where the attempt's guard looked
-	markAt int64                  // the revision that guard compared
-	stands func() bool            // after a lost answer: the picture shows that the attempt was committed; nil: cannot tell
-	blind  bool                   // an unknown outcome of it cannot be settled: a consume without a key
-	reply  func(result)           // called once
+	finish func(rev int64) result  // after the commit at rev; set by step
+	mark   func() (Write, []Guard) // settles an unknown outcome: put where a guard of the attempt looked, under what shows that it did nothing
+	stands func() bool             // after a lost answer: the picture shows that the attempt was committed; nil: cannot tell
+	blind  bool                    // an unknown outcome of it cannot be settled: a consume without a key
+	reply  func(result)            // called once
 }
 
 // The stages of a job as its caller sees it. One that was abandoned is never sent; of one that

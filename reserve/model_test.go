@@ -103,7 +103,7 @@ var plants = map[string]plant{
 		return g.Ref.Kind == reserve.RefOpen && g.Rev != 0 || g.Cond != reserve.ModIs
 	}),
 	"the record is not compared when it is made": guards(func(g reserve.Guard) bool {
-		return g.Ref.Kind == reserve.RefOpen && g.Rev == 0
+		return (g.Ref.Kind == reserve.RefOpen || g.Ref.Kind == reserve.RefEnded) && g.Rev == 0
 	}),
 	"an expiry does not compare the revision it watched": guards(func(g reserve.Guard) bool {
 		return g.Ref.Kind == reserve.RefSlot && g.Cond == reserve.ModIs && g.Rev != 0

@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// resolve finds out what became of a batch whose answer was lost. Where an attempt's guard
+// resolve finds out what became of a batch whose answer was lost. Where a guard of an attempt
 // looked, a mark is put under the same guard: either the mark stands, and the attempt can
-// never commit, or the guard fails and shows what did. DESIGN.md section 4. Requests that
+// never commit, or the guard fails and shows what did. Of a grant that is where it will have
+// ended, not where it is open: that key goes when the grant ends, and a late attempt would
+// find it as it was before. DESIGN.md section 4. Requests that
 // have no mark are guarded by what they change, so they are decided again unless what was read
 // shows that they happened.
 func (d *desk) resolve(fl *flight, why error) {
@@ -23,11 +25,12 @@ func (d *desk) resolve(fl *flight, why error) {
 		}
 		for _, j := range g.jobs {
 			if j.mark != nil && !full {
-				w := j.mark()
-				marks = append(marks, Group{
-					Tenant: j.tenant, Catalog: AnyCatalog, Writes: []Write{w}, Reads: []Ref{w.Ref},
-					Guards: []Guard{{Ref: w.Ref, Cond: ModIs, Rev: j.markAt}},
-				})
+				w, guards := j.mark()
+				g := Group{Tenant: j.tenant, Catalog: AnyCatalog, Writes: []Write{w}, Guards: guards}
+				for _, gd := range guards {
+					g.Reads = append(g.Reads, gd.Ref)
+				}
+				marks = append(marks, g)
 			}
 		}
 	}

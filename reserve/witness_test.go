@@ -24,6 +24,7 @@ type witness struct {
 	fullAt   map[reserve.Ref]int64 // last revision at which it was full
 	open     map[reserve.ID]*reserve.Record
 	ended    map[reserve.ID]*reserve.Record
+	closed   map[reserve.ID]bool // its open record goes in this revision
 	usage    map[reserve.Ref]reserve.Counts
 	promises map[reserve.ID]time.Time // not to be ended before
 	left     map[reserve.ID]bool      // its owner has begun to settle it
@@ -38,7 +39,7 @@ func newWitness() *witness {
 		amounts: map[string]int64{}, slots: map[reserve.Ref]*reserve.Slot{}, held: map[reserve.Ref]int64{},
 		fullAt: map[reserve.Ref]int64{}, open: map[reserve.ID]*reserve.Record{}, ended: map[reserve.ID]*reserve.Record{},
 		usage: map[reserve.Ref]reserve.Counts{}, promises: map[reserve.ID]time.Time{}, left: map[reserve.ID]bool{},
-		tickets: map[reserve.Ref]*reserve.Ticket{}, total: map[string]int64{}, story: map[reserve.ID][]string{},
+		closed: map[reserve.ID]bool{}, tickets: map[reserve.Ref]*reserve.Ticket{}, total: map[string]int64{}, story: map[reserve.ID][]string{},
 	}
 }
 
@@ -76,6 +77,7 @@ func (w *witness) record(rev int64, puts []reserve.Entry, deletes []reserve.Dele
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rev = rev
+	clear(w.closed)
 	w.watchLines(puts, deletes)
 	for _, d := range deletes {
 		w.deleted(d, puts)
@@ -182,16 +184,19 @@ func (w *witness) put(e reserve.Entry) {
 }
 
 func (w *witness) putRecord(r reserve.Ref, v *reserve.Record) {
+	w.tell(v.ID, "record put, open %v: %v, keyed %v, made at %s", r.Kind == reserve.RefOpen, v.State, v.Keyed, v.CreatedAt.Format("04:05.000"))
 	switch {
 	case r.Kind == reserve.RefOpen && v.State == reserve.Held:
 		if was := w.ended[v.ID]; was != nil && was.State == reserve.Aborted {
 			delete(w.ended, v.ID) // granted to nobody: as if it had never been
 		}
 		if w.open[v.ID] != nil || w.ended[v.ID] != nil {
-			w.say("%v is made twice", v.ID)
+			w.say("%v is made twice; it is told:\n\t%s", v.ID, strings.Join(w.story[v.ID], "\n\t"))
 		}
 		w.open[v.ID] = v
 		w.total[v.Subject.Scope()] += v.Cost
+	case r.Kind == reserve.RefEnded && v.State == reserve.Aborted && !w.closed[v.ID]:
+		w.ended[v.ID] = v // a mark: an attempt of unknown outcome can never be one any more
 	case r.Kind == reserve.RefEnded:
 		if w.ended[v.ID] != nil {
 			w.say("%v is settled twice: %v, then %v", v.ID, w.ended[v.ID].State, v.State)
@@ -221,6 +226,8 @@ func (w *witness) deleted(d reserve.Deleted, puts []reserve.Entry) {
 			w.say("%v ended %v early, by %s; it is told:\n\t%s", s.Hold, time.Until(end), how, strings.Join(w.story[s.Hold], "\n\t"))
 		}
 	case reserve.RefOpen:
+		w.tell(d.Ref.ID, "open record deleted")
+		w.closed[d.Ref.ID] = true
 		delete(w.open, d.Ref.ID)
 	case reserve.RefUsage:
 		delete(w.usage, d.Ref)
