@@ -69,6 +69,7 @@ var (
 	noStore  = []string{"no-store"}
 	jsonType = []string{"application/json"}
 	probType = []string{api.ProblemType}
+	onlyTLS  = []string{"max-age=31536000"} // a year, of this host
 )
 
 // ServeHTTP follows one request from its first byte to its log line.
@@ -80,6 +81,9 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h["X-Request-Id"] = []string{x.id}
 	h["X-Content-Type-Options"] = noSniff
 	h["Cache-Control"] = noStore
+	if r.TLS != nil {
+		h["Strict-Transport-Security"] = onlyTLS // a browser sends no token to this host in the clear any more
+	}
 	e.metrics.inFlight.Inc()
 	n := e.inFlight.Add(1)
 	method := r.Method

@@ -281,6 +281,18 @@ func TestTraceID(t *testing.T) {
 	}
 }
 
+func TestEdge_BrowsersKeepToTLS(t *testing.T) { // FAULTS 3.34
+	inBubble(t, func(r *rig) {
+		const header = "Strict-Transport-Security"
+		if got := r.do(ask{method: http.MethodGet, path: "https://holdfast.example/livez"}).header.Get(header); got != "max-age=31536000" {
+			t.Errorf("over TLS: %s is %q", header, got)
+		}
+		if got := r.get("", "/livez").header.Get(header); got != "" {
+			t.Errorf("in the clear, where a browser must not believe it: %s is %q", header, got)
+		}
+	})
+}
+
 func TestExchange_Unwraps(t *testing.T) {
 	t.Parallel()
 	rec := httptest.NewRecorder()

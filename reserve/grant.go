@@ -18,6 +18,7 @@ type asking struct {
 	unmatched bool
 	noSpace   bool // the store is nearly full: nothing that puts is begun
 	asked     bool // counts are being loaded
+	sent      bool // an attempt may have been committed, whichever job of its made it: what stands under its id is its own
 
 	// The store was restored not long ago: a hold that is not in it may still be at work. What a
 	// key has begun before is told all the same.
@@ -291,7 +292,7 @@ func (a *asking) take(f *fold, j *job, cat *limits.Catalog, d Decision, own *tic
 	// one, which took its place, still meets how that ended.
 	open, ended := openRef(a.Tenant, a.id), endedRef(a.Tenant, a.id)
 	a.guardKey(f, dr, ended)
-	if a.Key != "" || j.sent {
+	if a.Key != "" || a.sent {
 		a.guardKey(f, dr, open, a.replayRef())
 	}
 	dr.put(Write{Ref: open, Value: rec})

@@ -5,7 +5,8 @@ func (a *asking) replayRef() Ref { return Ref{Tenant: a.Tenant, Kind: RefReplay,
 // earlier answers from what the same id or key has done before; ok is false when nothing has.
 // A value that cannot be read is an error: what it remembers is not known.
 func (a *asking) earlier(f *fold, j *job) (m move, ok bool) {
-	if a.Key == "" && !j.sent || a.mode == preview {
+	a.sent = a.sent || j.sent
+	if a.Key == "" && !a.sent || a.mode == preview {
 		return move{}, false
 	}
 	refs := []Ref{openRef(a.Tenant, a.id), endedRef(a.Tenant, a.id), a.replayRef()}
@@ -34,7 +35,7 @@ func (a *asking) earlier(f *fold, j *job) (m move, ok bool) {
 	case ended != nil:
 		return fail(&LostError{Record: *ended}), true
 	case replay != nil && replay.State == Committed:
-		return a.again(f, j, result{replay: !j.sent}), true
+		return a.again(f, j, result{replay: !a.sent}), true
 	}
 	return move{}, false
 }
@@ -61,7 +62,7 @@ func (a *asking) stillHeld(f *fold, j *job, rec *Record, open Entry, refs []Ref)
 		}
 	}
 	delete(f.p.lines.unreceived, holdKey{a.Tenant, a.id})
-	m := a.again(f, j, result{res: f.p.reservation(rec, a.Tenant, open.Mod, f.now), replay: !j.sent})
+	m := a.again(f, j, result{res: f.p.reservation(rec, a.Tenant, open.Mod, f.now), replay: !a.sent})
 	if m.kind != answered || !a.waits || m.res.res.Beats > 0 || j.full || a.noSpace {
 		return m
 	}

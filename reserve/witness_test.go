@@ -108,6 +108,7 @@ func (w *witness) watchLines(puts []reserve.Entry, deletes []reserve.Deleted) {
 	ranks := map[reserve.ID]int64{}
 	for _, d := range deletes {
 		if t := w.tickets[d.Ref]; t != nil {
+			w.tell(t.ID, "place %d in the line of %s/%s given up", d.Ref.N, d.Ref.Limit, d.Ref.Scope)
 			ranks[t.ID] = d.Ref.N
 			delete(w.tickets, d.Ref)
 		}
@@ -120,6 +121,7 @@ func (w *witness) watchLines(puts []reserve.Entry, deletes []reserve.Deleted) {
 	for _, e := range puts {
 		if t, ok := e.Value.(*reserve.Ticket); ok {
 			w.tickets[e.Ref] = t
+			w.tell(t.ID, "place %d in the line of %s/%s taken: replica %s, away %v", e.Ref.N, e.Ref.Limit, e.Ref.Scope, t.Replica, t.Away)
 			if e.Lease == 0 {
 				w.say("ticket %+v hangs on no lease", e.Ref)
 			}
@@ -138,7 +140,8 @@ func (w *witness) overtakes(rec *reserve.Record, ranks map[reserve.ID]int64) {
 		in := func(limit, scope string) bool { return ref.Limit == limit && ref.Scope == scope && ref.N < rank }
 		for _, p := range rec.Places {
 			if in(p.Limit, p.Scope) {
-				w.say("%v (rank %d) is granted a slot of %s before %+v with rank %d", rec.ID, rank, p.Limit, t, ref.N)
+				w.say("%v (rank %d) is granted a slot of %s before %v with rank %d; they are told:\n\t%s\n\n\t%s", rec.ID, rank, p.Limit, t.ID, ref.N,
+					strings.Join(w.story[rec.ID], "\n\t"), strings.Join(w.story[t.ID], "\n\t"))
 			}
 		}
 		for _, c := range rec.Charges {
