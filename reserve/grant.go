@@ -298,10 +298,11 @@ func (a *asking) take(f *fold, j *job, cat *limits.Catalog, d Decision, own *tic
 	dr.put(Write{Ref: open, Value: rec})
 	opened, _ := f.read(open)
 	over, _ := f.read(ended)
+	openAt, overAt := opened.Mod, over.Mod
 	j.mark = func() (Write, []Guard) {
 		aborted := *rec
 		aborted.State = Aborted
-		return Write{Ref: ended, Value: &aborted, Keep: a.retain}, []Guard{{ended, ModIs, over.Mod}, {open, ModIs, opened.Mod}}
+		return Write{Ref: ended, Value: &aborted, Keep: a.retain}, []Guard{{ended, ModIs, overAt}, {open, ModIs, openAt}}
 	}
 	a.pass(f, dr, own, j.sure)
 	j.finish = func(rev int64) result {
